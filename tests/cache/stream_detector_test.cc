@@ -167,6 +167,36 @@ TEST(StreamDetector, random_misses_plan_next_to_nothing) {
   EXPECT_LT(player.planned(), 100'000u / 100);
 }
 
+// Two neighbouring blocks each, as of a B-tree's pages in a heap.
+TEST(StreamDetector, objects_of_two_blocks_at_random_soon_plan_next_to_nothing) {
+  Player player(256);
+  Rng rng(5);
+  constexpr uint64_t kObjects = 20'000;
+  for (uint64_t i = 0; i < kObjects; ++i) {
+    const uint64_t block = 2 * rng.below(1 << 20);
+    player.use(block);
+    player.use(block + 1);
+  }
+  EXPECT_LT(player.planned(), kObjects / 50);
+  // A stream that comes then is still found, and the next ones as soon as ever.
+  for (uint64_t stream = 0; stream < 10; ++stream) {
+    const uint64_t missed = player.misses();
+    for (uint64_t b = 0; b < 500; ++b) player.use((stream + 5) * 10'000'000 + b);
+    EXPECT_LE(player.misses() - missed, stream == 9 ? 2u : 8u) << stream;
+  }
+}
+
+// In a space that the reaches of a few long windows cover.
+TEST(StreamDetector, random_misses_do_not_keep_up_the_windows_of_streams_that_are_over) {
+  Player player(256);
+  Rng rng(6);
+  for (uint64_t stream = 0; stream < 8; ++stream)
+    for (uint64_t b = 0; b < 600; ++b) player.use(stream * 2000 + b);
+  const uint64_t planned = player.planned(), missed = player.misses();
+  for (int i = 0; i < 20'000; ++i) player.use(rng.below(16'000) + 1'000'000 * rng.below(2));
+  EXPECT_LT(player.planned() - planned, (player.misses() - missed) / 2);
+}
+
 TEST(StreamDetector, repeated_misses_of_one_block_are_no_stream) {
   Player player(64);
   for (int i = 0; i < 100; ++i) player.use(5);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "cache/partition_map.h"
 
@@ -44,6 +45,8 @@ ReadPlan StreamDetector::extend(Stream& stream, int64_t block, uint32_t first_wi
     return {};
   }
   stream.patience = 0;
+  if (stream.window > 0) note_end(stream, kWentOn);
+  stream.is_new = stream.window == 0;
   stream.window = stream.window == 0 ? std::max(kFirstWindow, first_window) : 2 * stream.window;
   stream.window = std::min(stream.window, window_max_);
   int64_t first = stream.frontier + stream.stride;
@@ -71,16 +74,34 @@ void StreamDetector::make_dense(Stream& stream) const {
   if (std::abs(stream.stride) <= dense_stride_max_) stream.stride = stream.stride > 0 ? 1 : -1;
 }
 
+uint32_t StreamDetector::neighbours_needed() const {
+  const auto more = static_cast<uint32_t>(std::max(-score_, 0) / kScorePerNeighbour);
+  return std::min(kNeighboursMin + more, kNeighboursMax);
+}
+
+// Of its first window, if it has not been told.
+void StreamDetector::note_end(Stream& stream, int counts) {
+  if (std::exchange(stream.is_new, false)) score_ = std::clamp(score_ + counts, kScoreMin, kScoreMax);
+}
+
 // A miss that no stream passes: `stream`, if it is near, may be one with it.
 ReadPlan StreamDetector::begin(Stream& stream, bool is_near, int64_t block, Piece piece) {
   const bool ascends = is_near && piece.low <= stream.high + 1 && piece.high > stream.high;
   const bool descends = is_near && piece.high >= stream.low - 1 && piece.low < stream.low;
   const bool is_spaced = is_near && piece.is_block() && stream.low == stream.high;
+  note_end(stream, kEnded);
   stream.stride = ascends ? 1 : descends ? -1 : is_spaced ? block - stream.last : 0;
   stream.window = 0;
   stream.low = piece.low;
   stream.high = piece.high;
   const auto came = static_cast<uint32_t>(piece.high - piece.low + 1);
+  stream.neighbours = ascends || descends ? stream.neighbours + 1 : 1;
+  if ((ascends || descends) && stream.neighbours < neighbours_needed()) {
+    stream.stride = 0;
+    stream.last = ascends ? piece.high : piece.low;
+    stream.used_at = ++clock_;
+    return {};
+  }
   if (ascends || descends) return go_on(stream, ascends ? piece.high : piece.low, came);
   stream.last = block;
   stream.used_at = ++clock_;
@@ -98,8 +119,10 @@ ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
       make_dense(stream);
       // It goes on behind what comes with the block.
       const int64_t edge = stream.stride == 1 ? piece.high : stream.stride == -1 ? piece.low : block;
-      bool was_asked_for = stream.window > 0 && (stream.frontier - block) / stream.stride >= 0;
-      if (was_asked_for) {
+      // Asked for, or far behind what was.
+      const int64_t left = (stream.frontier - block) / stream.stride;
+      if (stream.window > 0 && (left >= 0 || left < -kGapMax)) {
+        note_end(stream, kEnded);
         stream.window = std::max(stream.window / 4, 1u);
         stream.frontier = edge;
       }

@@ -4,7 +4,11 @@
 // then on a window is kept read ahead of it: kFirstWindow blocks, or as many as come with a miss, doubled each time up
 // to window_max. The next window is asked for when half of the last one has been used, which the first uses of blocks
 // read ahead tell (on_ahead_use), so a stream that keeps up never misses. A miss inside what should have been read
-// ahead halves the window: memory is too short for it.
+// ahead halves the window: memory is too short for it. So does one far behind its end, where a random miss may come to
+// lie.
+//
+// Objects of two blocks, which are used at random, look like beginnings of streams. So more neighbouring misses are asked
+// for when most streams that were taken as such did not go on (score_): up to kNeighboursMax, until some do again.
 //
 // Strides of up to dense_stride_max blocks are read with what lies in between: one request instead of one for each
 // block, and mostly what is in between is only there already for the moment, or another stream's.
@@ -53,6 +57,10 @@ class StreamDetector {
   static constexpr uint32_t kFirstWindow = 4;
   static constexpr int64_t kStrideMax = 256;
   static constexpr uint32_t kPatience = 16;  // uses after a plan fell short
+  static constexpr int64_t kGapMax = 8;      // steps behind a window's end that one misses who leaves some out
+  static constexpr uint32_t kNeighboursMin = 2, kNeighboursMax = 8;  // misses
+  // A quarter of the streams has to go on.
+  static constexpr int kWentOn = 3, kEnded = -1, kScoreMin = -24, kScoreMax = 8, kScorePerNeighbour = 4;
 
   struct Stream {
     int64_t last = INT64_MIN / 2;                       // the block that was used last
@@ -63,6 +71,8 @@ class StreamDetector {
     uint32_t patience =
         0;  // so many uses more before it asks again, unless it comes to the end of what there is
     uint64_t used_at = 0;
+    uint32_t neighbours = 0;  // misses, while there is no window
+    bool is_new = false;      // has asked for its first window, and has not come to its end
 
     // Steps from `last` to `block`, or 0 if the stream does not pass there within `steps_max`.
     int64_t steps_to(int64_t block, int64_t steps_max) const;
@@ -76,10 +86,13 @@ class StreamDetector {
   ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses);
   void make_dense(Stream& stream) const;
   ReadPlan begin(Stream& stream, bool is_near, int64_t block, Piece piece);
+  uint32_t neighbours_needed() const;
+  void note_end(Stream& stream, int counts);
 
   uint32_t window_max_;
   int64_t dense_stride_max_;
   uint64_t clock_ = 0;
+  int score_ = 0;  // of the streams that have ended, and of those that went on
   Stream streams_[kStreams];
 };
 
