@@ -186,6 +186,17 @@ TEST(StreamDetector, objects_of_two_blocks_at_random_soon_plan_next_to_nothing) 
   }
 }
 
+// Of 15 KiB each: three steps of four blocks and one of three.
+TEST(StreamDetector, spacings_that_are_no_whole_blocks_soon_plan_next_to_nothing) {
+  Player player(256);
+  constexpr uint64_t kObjects = 20'000;
+  for (uint64_t i = 0; i < kObjects; ++i) player.use(1000 + i * 15 / 4);
+  EXPECT_LT(player.planned(), kObjects / 10);
+  const uint64_t missed = player.misses();
+  for (uint64_t i = 0; i < 500; ++i) player.use(10'000'000 + i * 5);
+  EXPECT_LE(player.misses() - missed, 10u);
+}
+
 // In a space that the reaches of a few long windows cover.
 TEST(StreamDetector, random_misses_do_not_keep_up_the_windows_of_streams_that_are_over) {
   Player player(256);

@@ -96,13 +96,13 @@ ReadPlan StreamDetector::begin(Stream& stream, bool is_near, int64_t block, Piec
   stream.high = piece.high;
   const auto came = static_cast<uint32_t>(piece.high - piece.low + 1);
   stream.neighbours = ascends || descends ? stream.neighbours + 1 : 1;
-  if ((ascends || descends) && stream.neighbours < neighbours_needed()) {
-    stream.stride = 0;
-    stream.last = ascends ? piece.high : piece.low;
-    stream.used_at = ++clock_;
-    return {};
-  }
-  if (ascends || descends) return go_on(stream, ascends ? piece.high : piece.low, came);
+  const int64_t edge = ascends ? piece.high : descends ? piece.low : block;
+  if ((ascends || descends) && stream.neighbours >= neighbours_needed()) return go_on(stream, edge, came);
+  if (ascends || descends) stream.stride = 0;
+  return wait_for_more(stream, edge);
+}
+
+ReadPlan StreamDetector::wait_for_more(Stream& stream, int64_t block) {
   stream.last = block;
   stream.used_at = ++clock_;
   return {};
@@ -116,6 +116,11 @@ ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
   Stream* near = nullptr;
   for (Stream& stream : streams_) {
     if (stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0) {
+      if (stream.window == 0 && ++stream.neighbours < neighbours_needed()) {
+        stream.low = piece.low;
+        stream.high = piece.high;
+        return wait_for_more(stream, block);
+      }
       make_dense(stream);
       // It goes on behind what comes with the block.
       const int64_t edge = stream.stride == 1 ? piece.high : stream.stride == -1 ? piece.low : block;

@@ -7,8 +7,9 @@
 // ahead halves the window: memory is too short for it. So does one far behind its end, where a random miss may come to
 // lie.
 //
-// Objects of two blocks, which are used at random, look like beginnings of streams. So more neighbouring misses are asked
-// for when most streams that were taken as such did not go on (score_): up to kNeighboursMax, until some do again.
+// Objects of two blocks, which are used at random, look like beginnings of streams, and those of three blocks and a
+// half like streams of stride 4. So more neighbouring misses, or equal strides, are asked for when most streams that were
+// taken as such did not go on (score_): up to kNeighboursMax, until some do again.
 //
 // Strides of up to dense_stride_max blocks are read with what lies in between: one request instead of one for each
 // block, and mostly what is in between is only there already for the moment, or another stream's.
@@ -57,7 +58,7 @@ class StreamDetector {
   static constexpr uint32_t kFirstWindow = 4;
   static constexpr int64_t kStrideMax = 256;
   static constexpr uint32_t kPatience = 16;  // uses after a plan fell short
-  static constexpr int64_t kGapMax = 8;      // steps behind a window's end that one misses who leaves some out
+  static constexpr int64_t kGapMax = 8;  // steps behind a window's end that one misses who leaves some out
   static constexpr uint32_t kNeighboursMin = 2, kNeighboursMax = 8;  // misses
   // A quarter of the streams has to go on.
   static constexpr int kWentOn = 3, kEnded = -1, kScoreMin = -24, kScoreMax = 8, kScorePerNeighbour = 4;
@@ -71,7 +72,7 @@ class StreamDetector {
     uint32_t patience =
         0;  // so many uses more before it asks again, unless it comes to the end of what there is
     uint64_t used_at = 0;
-    uint32_t neighbours = 0;  // misses, while there is no window
+    uint32_t neighbours = 0;  // misses, or equal strides, while there is no window
     bool is_new = false;      // has asked for its first window, and has not come to its end
 
     // Steps from `last` to `block`, or 0 if the stream does not pass there within `steps_max`.
@@ -86,6 +87,7 @@ class StreamDetector {
   ReadPlan extend(Stream& stream, int64_t block, uint32_t first_window, uint32_t uses);
   void make_dense(Stream& stream) const;
   ReadPlan begin(Stream& stream, bool is_near, int64_t block, Piece piece);
+  ReadPlan wait_for_more(Stream& stream, int64_t block);
   uint32_t neighbours_needed() const;
   void note_end(Stream& stream, int counts);
 
