@@ -8,8 +8,8 @@
 // lie.
 //
 // Objects of two blocks, which are used at random, look like beginnings of streams, and those of three blocks and a
-// half like streams of stride 4. So more neighbouring misses, or equal strides, are asked for when most streams that were
-// taken as such did not go on (score_): up to kNeighboursMax, until some do again.
+// half like streams of stride 4. So more neighbouring misses, or equal strides, are asked for when most streams that
+// were taken as such did not go on (score_): up to kNeighboursMax, until some do again.
 //
 // Strides of up to dense_stride_max blocks are read with what lies in between: one request instead of one for each
 // block, and mostly what is in between is only there already for the moment, or another stream's.
