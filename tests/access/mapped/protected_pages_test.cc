@@ -73,6 +73,15 @@ class ProtectedPagesTest : public testing::Test {
     ASSERT_TRUE(
         pages_->copy(at(block), reinterpret_cast<std::byte*>(source.data()), kBlock, is_writable).is_ok());
   }
+  // So many others come and go that all that may be closed is.
+  void crowd() {
+    std::vector<iovec> ranges;
+    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2) {
+      put(block, block, true);
+      ranges.push_back({at(block), kBlock});
+    }
+    pages_->release(ranges);
+  }
   void release(std::initializer_list<uint64_t> blocks) {
     std::vector<iovec> ranges;
     for (const uint64_t block : blocks) ranges.push_back({at(block), kBlock});
@@ -188,13 +197,6 @@ TEST_F(ProtectedPagesTest, what_is_kept_open_or_written_is_not_closed) {
     close(ends[1]);
     return is;
   };
-  const auto crowd = [&] {
-    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2) put(block, block, true);
-    std::vector<iovec> ranges;
-    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2)
-      ranges.push_back({at(block), kBlock});
-    pages_->release(ranges);
-  };
   crowd();
   EXPECT_TRUE(is_readable_to_the_kernel(0));
   EXPECT_TRUE(is_readable_to_the_kernel(kWindow));
@@ -217,13 +219,6 @@ TEST_F(ProtectedPagesTest, a_run_that_is_kept_open_until_it_is_released_does_not
   for (uint64_t block = 10; block < 20; ++block) put(block, block, block % 2 == 0);
   pages_->keep_open_until_released(at(12), 6 * kBlock);
   ASSERT_TRUE(pages_->allow_stores(at(12), 6 * kBlock).is_ok());
-  const auto crowd = [&] {
-    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2) put(block, block, true);
-    std::vector<iovec> ranges;
-    for (uint64_t block = 2 * kWindow; block < 20 * kWindow; block += 2)
-      ranges.push_back({at(block), kBlock});
-    pages_->release(ranges);
-  };
   for (int again = 0; again < 3; ++again) {
     crowd();
     const uint64_t before = reopened();
