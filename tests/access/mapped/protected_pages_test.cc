@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -256,19 +257,22 @@ TEST_F(ProtectedPagesTest, a_write_can_read_what_it_found_readable_whoever_chang
   std::thread takes([&] { changes(PROT_NONE); }), gives([&] { changes(PROT_READ | PROT_WRITE); });
   int ends[2], read_in_place = 0;
   ASSERT_EQ(pipe(ends), 0);
-  for (int i = 0; i < 20'000 / SPW_SLOWED; ++i) {
+  // However seldom one of the two comes to run.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (read_in_place < 2000 / SPW_SLOWED && std::chrono::steady_clock::now() < end) {
     writing = 1;
     const bool is_readable = pages_->is_readable(at(1), kBlock);
     ASSERT_TRUE(pages_->begin_writeback(at(1), kBlock).is_ok());
     if (uint64_t value = 0; is_readable) {
       const ssize_t written = write(ends[1], at(1), sizeof value);
-      EXPECT_EQ(written, static_cast<ssize_t>(sizeof value)) << i;
+      EXPECT_EQ(written, static_cast<ssize_t>(sizeof value));
       if (written < 0) break;
       EXPECT_EQ(read(ends[0], &value, sizeof value), static_cast<ssize_t>(sizeof value));
       ++read_in_place;
     }
     pages_->end_writeback(at(1), kBlock);
     writing = 0;
+    if (!is_readable) std::this_thread::yield();
   }
   is_over = true, writing = 0;
   takes.join();
