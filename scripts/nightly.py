@@ -118,18 +118,18 @@ def commands(part: str, quick: bool, when: datetime.datetime, logs: pathlib.Path
         return [SYSTEM_PYTHON, "-B", "-m", "pytest", ROOT / "tests/endtoend", f"--build={BUILD}", "-n", os.cpu_count(),
                 "--junit-xml", logs / f"{part}.endtoend.xml", *arguments]
 
-    run = number_of(when)
+    number = number_of(when)
     models = [[sys.executable, "-B", ROOT / "tests/model/check_model.py", model, BUILD / "tests/model" / f"{model.stem}_large",
                "safety" if quick else "large"] for model in sorted(ROOT.glob("tests/model/*.pml"))]
     programs, crashes = (CSMITH_PROGRAMS_QUICK, CRASHES_QUICK) if quick else (CSMITH_PROGRAMS, CRASHES)
     # By itself, since ctest ends it after two minutes.
-    simulated = ["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={run * CRASHES}", BUILD / "tests" / "crash_test", "--gtest_brief=1"]
-    torture = ["--seed", run * TORTURE_SEEDS, "--seeds", TORTURE_SEEDS_QUICK if quick else TORTURE_SEEDS, "--operations", 20000, "--go-on"]
+    simulated = ["env", f"SPW_CRASHES={crashes}", f"SPW_CRASHES_SEED={number * CRASHES}", BUILD / "tests" / "crash_test", "--gtest_brief=1"]
+    torture = ["--seed", number * TORTURE_SEEDS, "--seeds", TORTURE_SEEDS_QUICK if quick else TORTURE_SEEDS, "--operations", 20000, "--go-on"]
     found = {
         "slow": [endtoend("-k", "test_long_random_operations_end and [translated]")] if quick else
                 [ctest("-L", "slow", "-E", NOT_AMONG_THE_SLOW), endtoend("-m", "slow", "-k", "not killed_")],
         "llvm22": [[ROOT / "dev", "test", *([] if quick else ["--slow"]), "llvm22"]],
-        "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", run * CSMITH_PROGRAMS]],
+        "csmith": [[sys.executable, "-B", ROOT / "tests/csmith/csmith_test.py", BUILD, "--count", programs, "--seed", number * CSMITH_PROGRAMS]],
         "models": models,
         "crashes": [simulated, *([] if quick else [ctest("-R", "killed_"), endtoend("-k", "killed_")])],
         "rights": [["env", "SPW_USERFAULT=none", *endtoend("-k", "[mapped] or [unmodified]", "-m", "root" if quick else "not slow")]],
@@ -138,9 +138,9 @@ def commands(part: str, quick: bool, when: datetime.datetime, logs: pathlib.Path
         "gcc_torture": [[sys.executable, "-B", ROOT / "tests/gcc_torture/gcc_torture_test.py", "--build", BUILD, "--setup",
                          *(["--slice", "1/100"] if quick else [])]],
         "power": [[SYSTEM_PYTHON, "-B", ROOT / "tests/power/power_cuts.py", BUILD, "--points", POWER_CUTS_QUICK if quick else POWER_CUTS,
-                   "--seed", run * POWER_CUTS, "--jobs", os.cpu_count()]],
-        "faults": [[sys.executable, "-B", ROOT / "tests/faults/every_nth.py", "--build", BUILD, "--shift", run,
-                    *(["--sample", FAULTS_QUICK, "--seed", run] if quick else ["--most", FAULT_NUMBERS])]],
+                   "--seed", number * POWER_CUTS, "--jobs", os.cpu_count()]],
+        "faults": [[sys.executable, "-B", ROOT / "tests/faults/every_nth.py", "--build", BUILD, "--shift", number,
+                    *(["--sample", FAULTS_QUICK, "--seed", number] if quick else ["--most", FAULT_NUMBERS])]],
         "fuzz": [[ROOT / "dev", "fuzz", "--seconds", 10 if quick else FUZZ_TARGET_S]],
         "tidy": [[sys.executable, ROOT / "scripts/clang_tidy.py", "--changed" if quick else "--all"]],
     }

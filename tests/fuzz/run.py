@@ -77,10 +77,13 @@ class Run:
         words = HERE / "corpus" / f"{self.name}.dict"
         return [f"-dict={words}"] if words.is_file() else []
 
+    def findings(self) -> int:
+        return len(self.inputs) or int(self.failed)
+
     def line(self) -> str:
         rate = self.runs / self.seconds if self.seconds else 0
         return (f"{self.name:18} {self.runs:>10} runs {rate:>8.0f}/s {self.edges:>6} edges "
-                f"{len(self.inputs) or int(self.failed)} findings")
+                f"{self.findings()} findings")
 
     def why(self) -> str:
         found = FINDING.search(self.says)
@@ -107,18 +110,17 @@ def main() -> int:
     folder, names = arguments.build.resolve(), arguments.target or names_of_targets()
     if not arguments.no_build:
         build(folder, names, arguments.jobs)
-    failed, runs = False, []
+    runs = []
     with multiprocessing.pool.ThreadPool(arguments.jobs) as pool:
         for run in pool.imap(lambda name: Run(folder, name, arguments.seconds, arguments.seed), names):
             print(run.line(), flush=True)
             runs.append(run)
-            if run.failed or run.inputs:
+            if run.findings():
                 print(run.why(), flush=True)
-                failed = True
     hours = sum(run.seconds for run in runs) / 3600
-    findings = sum(len(run.inputs) or int(run.failed) for run in runs)
+    findings = sum(run.findings() for run in runs)
     print(f"{len(runs)} targets, {sum(run.runs for run in runs)} runs, {hours:.2f} processor-hours, {findings} findings")
-    return int(failed)
+    return int(findings > 0)
 
 
 if __name__ == "__main__":

@@ -233,6 +233,10 @@ class MappedEngine final : public access::Engine {
   static constexpr uint32_t kHoldsShare = 4;
 
   BlockId block_of(uintptr_t address) const;
+  // Which the range has a byte in.
+  uint64_t blocks_of(uintptr_t address, size_t bytes) const {
+    return block_of(address + bytes - 1).value - block_of(address).value + 1;
+  }
   uint64_t space_blocks() const { return options_.space_bytes >> options_.block_shift; }
   // Threads serve their own faults: there is no server, and nobody is asleep who has to be woken.
   bool is_signalled() const {

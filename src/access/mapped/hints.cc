@@ -190,7 +190,7 @@ std::optional<int> MappedEngine::program_protects(uintptr_t address, size_t byte
   const bool is_own = InRuntime::here();
   InRuntime guard;
   const BlockId first = block_of(address);
-  const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
+  const uint64_t count = blocks_of(address, bytes);
   if (is_watching()) cache_->keep_small(*this_thread().client, first, count);
   if (is_watching() && !is_own) place_all(first, count);
   std::shared_lock lock(watch_mutex_);
@@ -203,15 +203,14 @@ void MappedEngine::keep_in_place(uintptr_t address, size_t bytes) {
   InRuntime guard;
   loose_ended_.store_relaxed(true);
   const BlockId first = block_of(address);
-  if (is_watching()) place_all(first, block_of(address + bytes - 1).value - first.value + 1);
+  if (is_watching()) place_all(first, blocks_of(address, bytes));
 }
 
 void MappedEngine::keep_open(uintptr_t address, size_t bytes) {
   InRuntime guard;
   if (!is_watching()) return;
-  const BlockId first = block_of(address);
-  const uint64_t count = block_of(address + bytes - 1).value - first.value + 1;
-  pages_->keep_open_until_released(frames_->address_of(first), count << options_.block_shift);
+  pages_->keep_open_until_released(frames_->address_of(block_of(address)), blocks_of(address, bytes)
+                                                                               << options_.block_shift);
 }
 
 // Blocks of the range that are loose, but for those that other threads hold.
@@ -276,8 +275,7 @@ void MappedEngine::hint_stream(uintptr_t address, uint64_t bytes) {
   if (!is_managed(address) || bytes == 0 || InRuntime::here() || !is_watching()) return;
   InRuntime guard;
   const uint64_t length = std::min(bytes, kAheadBytes);
-  const BlockId first = block_of(address);
-  cache_->prefetch(*this_thread().client, first, block_of(address + length - 1).value - first.value + 1);
+  cache_->prefetch(*this_thread().client, block_of(address), blocks_of(address, length));
 }
 
 }  // namespace spw::access

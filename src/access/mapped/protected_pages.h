@@ -172,11 +172,11 @@ class ProtectedPages final : public PlacedPages {
   platform::Mapping states_, windows_;
   platform::Mapping scratch_;  // a page to try rights on
   ProgramRights program_rights_;
-  std::mutex
-      choosing_mutex_;  // what was readable is noted, and new rights recorded, in one step; before all others
+  // What was readable is noted, and new rights recorded, in one step; before all others.
+  std::mutex choosing_mutex_;
   mutable std::mutex awaited_mutex_;
-  IntervalMap<int> awaited_{
-      0};  // how many program_protects() wait for the writes of a page that was readable
+  // How many program_protects() wait for the writes of a page that was readable.
+  IntervalMap<int> awaited_{0};
   platform::RangeReleaser releaser_;
   Atomic<bool> has_begun_{false};
   struct alignas(64) Lock {

@@ -95,10 +95,11 @@ ReadPlan StreamDetector::begin(Stream& stream, bool is_near, int64_t block, Piec
   stream.low = piece.low;
   stream.high = piece.high;
   const auto came = static_cast<uint32_t>(piece.high - piece.low + 1);
-  stream.neighbours = ascends || descends ? stream.neighbours + 1 : 1;
+  const bool is_next = ascends || descends;
+  stream.neighbours = is_next ? stream.neighbours + 1 : 1;
   const int64_t edge = ascends ? piece.high : descends ? piece.low : block;
-  if ((ascends || descends) && stream.neighbours >= neighbours_needed()) return go_on(stream, edge, came);
-  if (ascends || descends) stream.stride = 0;
+  if (is_next && stream.neighbours >= neighbours_needed()) return go_on(stream, edge, came);
+  if (is_next) stream.stride = 0;
   return wait_for_more(stream, edge);
 }
 
@@ -116,11 +117,10 @@ ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
   Stream* near = nullptr;
   for (Stream& stream : streams_) {
     if (stream.steps_to(block, 2 * int64_t{stream.window} + 1) > 0) {
-      if (stream.window == 0 && ++stream.neighbours < neighbours_needed()) {
-        stream.low = piece.low;
-        stream.high = piece.high;
+      stream.low = piece.low;
+      stream.high = piece.high;
+      if (stream.window == 0 && ++stream.neighbours < neighbours_needed())
         return wait_for_more(stream, block);
-      }
       make_dense(stream);
       // It goes on behind what comes with the block.
       const int64_t edge = stream.stride == 1 ? piece.high : stream.stride == -1 ? piece.low : block;
@@ -131,8 +131,6 @@ ReadPlan StreamDetector::on_miss(Brought brought, BlockId block_id) {
         stream.window = std::max(stream.window / 4, 1u);
         stream.frontier = edge;
       }
-      stream.low = piece.low;
-      stream.high = piece.high;
       return go_on(stream, edge, kFirstWindow);
     }
     int64_t distance = block - stream.last;

@@ -10,8 +10,12 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <span>
+
+#include "libc/io/descriptors.h"
 
 namespace spw::libc {
 
@@ -56,5 +60,23 @@ class Scatter {
   void copy(size_t offset, std::byte* native, size_t bytes, bool in) const;
   std::span<const iovec> pieces_;
 };
+
+// Output: call(data, bytes, done) -> bytes or -1. `is_kept`: the kernel may read the bytes later, too.
+template <class Call>
+ssize_t drain(const Scatter& from, bool whole, Call call, bool is_kept = false) {
+  size_t total = from.bytes();
+  const Bounce bounce = is_kept ? Bounce(total, Bounce::KeptByKernel()) : Bounce(total, whole);
+  if (bounce.bytes() == 0 && total != 0) return fail(ENOMEM);
+  size_t done = 0;
+  do {
+    size_t wanted = std::min(total - done, bounce.bytes());
+    from.get(done, bounce.data(), wanted);
+    ssize_t put = call(bounce.data(), wanted, done);
+    if (put < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    done += static_cast<size_t>(put);
+    if (static_cast<size_t>(put) < wanted) break;
+  } while (done < total);
+  return static_cast<ssize_t>(done);
+}
 
 }  // namespace spw::libc

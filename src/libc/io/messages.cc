@@ -106,27 +106,18 @@ void note_control(const msghdr& message) {
   NativeMessage native(original);
   if (native.error() != 0) return fail(native.error());
   if (native.is_cut() && keeps_messages(fd)) return fail(EMSGSIZE);
-  const bool is_kept = (flags & MSG_ZEROCOPY) != 0;
-  const Bounce bounce =
-      is_kept ? Bounce(native.bytes(), Bounce::KeptByKernel()) : Bounce(native.bytes(), true);
-  if (bounce.bytes() == 0 && native.bytes() != 0) return fail(ENOMEM);
   native.copy_in();
-  const size_t total = native.scatter().bytes();
   iovec piece;
   msghdr header = native.header(&piece);
-  // One call, but for a stream whose message does not fit.
-  size_t done = 0;
-  while (true) {
-    piece = {bounce.data(), std::min(native.bytes(), total - done)};
-    native.scatter().get(done, bounce.data(), piece.iov_len);
-    const size_t wanted = piece.iov_len;
+  // One call, but for a stream whose message does not fit: the first takes the control data.
+  const auto send = [&](std::byte* data, size_t bytes, size_t) {
+    piece = {data, bytes};
     const ssize_t sent = real().sendmsg(fd, &header, flags);
-    if (sent < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
-    done += static_cast<size_t>(sent);
-    if (static_cast<size_t>(sent) < wanted || done == total || is_kept) return static_cast<ssize_t>(done);
     header.msg_control = nullptr;
     header.msg_controllen = 0;
-  }
+    return sent;
+  };
+  return drain(native.scatter(), !native.is_cut(), send, (flags & MSG_ZEROCOPY) != 0);
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 #include "libc/process/last_thread.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <string>
+
+#include "base/in_runtime.h"
 #include "libc/real.h"
+#include "platform/proc_text.h"
 #include "platform/thread.h"
 #include "platform/time.h"
 
@@ -25,20 +27,15 @@ struct First {
 };
 
 First look_at_first() {
-  char text[512];
-  const int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return {};
-  const long got = ::syscall(SYS_read, fd, text, sizeof text - 1);
-  ::syscall(SYS_close, fd);
-  if (got <= 0) return {};
-  text[got] = '\0';
-  const char* after_name = strrchr(text, ')');
+  InRuntime guard;
+  auto text = platform::read_small_file("/proc/self/stat");
+  const size_t name_end = text ? text->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) return {};
   char state = 0;
   unsigned threads = 0;
   // proc(5): the third field, and the twentieth.
-  if (after_name == nullptr ||
-      sscanf(after_name + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u", &state,
-             &threads) != 2)
+  if (sscanf(text->c_str() + name_end + 1,
+             " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u", &state, &threads) != 2)
     return {};
   return {state == 'Z', threads};
 }
